@@ -170,14 +170,14 @@ def _names(module: ModuleType) -> list[str]:
 
 
 @contextmanager
-def naming(part: str) -> Iterator[None]:
-    """Context in which an error of a custom part's own code becomes an InputError, of one sentence, that names it."""
+def naming(part: str, error_kind: type[MusterError] = InputError) -> Iterator[None]:
+    """Context in which an error of a custom part's own code becomes one of muster's, a sentence that names the part."""
     try:
         yield
     except (MusterError, MemoryError):
         raise
     except Exception as error:
-        raise InputError(f"{part} failed: {in_words(error)}") from error
+        raise error_kind(f"{part} failed: {in_words(error)}") from error
 
 
 def construct(kind: str, text: str, filled: Mapping[str, Any] = {}) -> Any:

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from muster import custom
+from muster.envs.batch_checks import with_checks
 from muster.envs.env import Env
-from muster.envs.guard import guarded
 from muster.envs.singles import BatchOfSingles, batched, check_attributes
 from muster.envs.size import check_memory, size_of
 from muster.envs.vector import BatchEnv
@@ -177,7 +177,7 @@ def _of_class(kind: Any, name: str, n_envs: int, options: dict[str, Any]) -> Bat
     if missing:
         raise InputError(f"{name} needs {', '.join(missing)}; write {name},{missing[0]}=…")
     options = {option: accept(known[option].hint, value, option, name) for option, value in options.items()}
-    kind = batched(kind) if issubclass(kind, Env) else guarded(kind)
+    kind = batched(kind) if issubclass(kind, Env) else with_checks(kind)
     try:
         batch_env: BatchEnv = kind(n_envs=n_envs, **options)
     except MusterError:

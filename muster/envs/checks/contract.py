@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from muster.data import BatchObservation
+from muster.envs.batch_checks import check_observation, check_step
 from muster.envs.checks import reproducibility
 from muster.envs.checks.probes import (
     FailedCheckError,
@@ -24,7 +25,6 @@ from muster.envs.checks.probes import (
     try_baseline,
 )
 from muster.envs.features import FeatureNames, widths_of
-from muster.envs.guard import check_observation, check_step
 from muster.envs.history import pack_generator
 from muster.envs.identity import Ids, tasks_now
 from muster.envs.padding import observation_of

@@ -94,6 +94,12 @@ class Blind(Jobs):
         raise KeyError("camera")
 
 
+class Endless(Jobs):
+    def step(self, assignment):
+        result = super().step(assignment)
+        return result._replace(truncated=np.zeros_like(result.truncated))
+
+
 class Silent(Jobs):
     def observe(self):
         return None
@@ -117,6 +123,7 @@ def test_a_class_without_faults_passes_and_trains():
         (Double, "agent_features of .*:Double must be an array of float32 of shape .*, got float64"),
         (Unknown, "task_features of .*:Unknown must be finite, got nan"),
         (Blind, r"observe\(\) of .*:Blind failed: KeyError: 'camera'"),
+        (Endless, r"an episode( of .*:Endless)? goes on after max_steps = 2"),
         (Silent, r"observe\(\) of .*:Silent must return a muster.BatchObservation, got None"),
     ],
 )
@@ -144,7 +151,7 @@ class Indexing(Jobs):
 
 
 def test_an_index_that_the_check_gives_on_purpose_is_said_to_be_one():
-    """Of a batch made by hand, which the checks of muster.make do not guard."""
+    """Of a batch made by hand, which has no checks of muster.make."""
     found = {finding.check: finding.detail for finding in muster.check_env(lambda n_envs: Indexing(n_envs))}
     assert "must refuse the task 3, which this check gives on purpose, by an InputError" in found["masks"]
     assert "IndexError" in found["masks"]

@@ -2,53 +2,60 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
+from muster.custom import naming
 from muster.data import BatchObservation, Ints
 from muster.envs.padding import BLOCKS
-from muster.envs.vector import BatchEnv, Step
-from muster.errors import EnvError, InputError, MusterError, in_words
+from muster.envs.vector import BatchEnv, State, Step
+from muster.errors import EnvError, InputError
 from muster.rng import Seeds
 
+UNKNOWN = -(2**62)
+"""Steps of an episode that has ended, or was restored: so few that it never comes to the limit."""
 
-def guarded(kind: type[BatchEnv]) -> type[BatchEnv]:
+
+def with_checks(kind: type[BatchEnv]) -> type[BatchEnv]:
     """The class, with arguments, results and exceptions of reset, observe and step checked."""
 
-    class Guarded(kind):  # type: ignore[valid-type, misc]
+    class Checked(kind):  # type: ignore[valid-type, misc]
         def reset(self, slots: Ints, seeds: Seeds) -> None:
-            with _naming(self, "reset()"):
+            with naming(f"reset() of {self.name}", EnvError):
                 super().reset(slots, seeds)
+            _counted(self)[slots] = 0
+
+        def set_state(self, state: State) -> None:
+            super().set_state(state)
+            _counted(self)[:] = UNKNOWN
 
         def observe(self) -> BatchObservation:
-            with _naming(self, "observe()"):
+            with naming(f"observe() of {self.name}", EnvError):
                 observation = super().observe()
             check_observation(self, observation)
             return observation
 
         def step(self, assignment: Ints) -> Step:
             check_assignment(self, assignment)
-            with _naming(self, "step()"):
+            with naming(f"step() of {self.name}", EnvError):
                 result = super().step(assignment)
             check_step(self, result)
+            counted = _counted(self)
+            counted += 1
+            counted[result.terminated | result.truncated] = UNKNOWN
+            if counted.max() > self.max_steps:
+                raise EnvError(f"an episode of {self.name} goes on after max_steps = {self.max_steps}")
             return result
 
-    Guarded.__name__, Guarded.__qualname__, Guarded.__module__ = kind.__name__, kind.__qualname__, kind.__module__
-    return Guarded
+    Checked.__name__, Checked.__qualname__, Checked.__module__ = kind.__name__, kind.__qualname__, kind.__module__
+    return Checked
 
 
-@contextmanager
-def _naming(env: BatchEnv, method: str) -> Iterator[None]:
-    """Context in which an exception of the environment's own becomes an EnvError with its name."""
-    try:
-        yield
-    except (MusterError, MemoryError):
-        raise
-    except Exception as error:
-        raise EnvError(f"{method} of {env.name} failed: {in_words(error)}") from error
+def _counted(env: BatchEnv) -> Ints:
+    """[B] steps of each episode since its reset, or a negative number: it has ended, or was restored."""
+    steps: Ints = env.__dict__.setdefault("_counted_steps", np.full(env.n_envs, UNKNOWN, np.int64))
+    return steps
 
 
 def check_assignment(env: BatchEnv, assignment: Ints) -> None:
