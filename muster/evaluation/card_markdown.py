@@ -104,9 +104,9 @@ def _results_table(results: Sequence[dict[str, Any]]) -> list[str]:
         return ["None yet; `muster card POLICY --envs ENV …` measures some."]
     rows = ["| | episodes | policy | best baseline | verdict | |", "|---|---|---|---|---|---|"]
     for result in results:
-        low, high = result["ci95"] or (float("nan"), float("nan"))
         mean = float("nan") if result["mean"] is None else result["mean"]
-        policy = f"{mean:.4g} ({low:.4g} to {high:.4g}) {result['unit']}"
+        interval = "({:.4g} to {:.4g}) ".format(*result["ci95"]) if result["ci95"] else ""
+        policy = f"{mean:.4g} {interval}{result['unit']}"
         baseline = f"{result['best_baseline']} {result['baselines'][result['best_baseline']]:.4g}"
         verdict = result["verdict"] + (", paired" if result["paired"] else "")
         rows.append(

@@ -48,6 +48,14 @@ def test_a_file_without_a_card_has_what_its_header_says(tmp_path, capsys):
     assert "None yet; `muster card POLICY --envs ENV …` measures some" in capsys.readouterr().out
 
 
+def test_a_result_of_one_episode_has_no_interval(capsys):
+    main(["card", "rescue-2x4-lp-dm", "--envs", "rescue:3x6", "--episodes", "1"])
+    (row,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith("| rescue:3x6 ")]
+    assert "nan" not in row
+    assert " steps | " in row
+    assert "even, paired" in row
+
+
 def test_a_card_beside_other_weights_is_refused(tmp_path):
     file = tmp_path / "own.safetensors"
     load("rescue-2x4-lp-dm").save(file)
