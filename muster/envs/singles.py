@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Self, get_args
 import numpy as np
 
 from muster.data import BatchObservation, Bools, Floats, Ints
+from muster.envs.batch_checks import check_assignment
 from muster.envs.env import Baseline, Env, Observation
 from muster.envs.history import GENERATOR_WORDS, History, pack_generator, pack_states, unpack_generator, unpack_state
 from muster.envs.identity import Ids, tasks_now
@@ -92,11 +93,8 @@ class BatchOfSingles(BatchEnv):
 
     def step(self, assignment: Ints) -> Step:
         """Step every object whose episode is running; a task that is not alive or not allowed counts as none."""
+        check_assignment(self, assignment)
         assignment = np.asarray(assignment, np.int64)
-        if assignment.shape != (self.n_envs, self.n_agents):
-            raise InputError(f"the assignment must have shape {(self.n_envs, self.n_agents)}, got {assignment.shape}")
-        if assignment.min() < -1 or assignment.max() >= self.n_tasks:
-            raise InputError(f"tasks are -1 to {self.n_tasks - 1}, got {assignment.min()} to {assignment.max()}")
         self._refresh()
         feasible = self._feasible(assignment)
         slots = np.flatnonzero(self._running)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from numbers import Real
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
@@ -148,23 +147,18 @@ class Learner(ABC):
 
 
 def title(learner: Learner) -> str:
-    """package.module:Class of a learner, for errors."""
-    return f"{type(learner).__module__}:{type(learner).__qualname__}"
-
-
-def calling(learner: Learner, method: str) -> AbstractContextManager[None]:
-    """Context that names a custom learner where its method fails; errors of muster's own stay as they are."""
-    own = title(learner).startswith("muster.")
-    return nullcontext() if own else naming(f"{method} of {title(learner)}")
+    """package.module:Class of a custom learner; "" for one of muster's own, which is trusted."""
+    own = type(learner).__module__.startswith("muster.")
+    return "" if own else f"{type(learner).__module__}:{type(learner).__qualname__}"
 
 
 def checked_update(learner: Learner, progress: float) -> Metrics:
-    """Metrics of one update; InputError, naming the learner, unless they are numbers and steps were counted."""
+    """Metrics of one update; InputError, naming a custom learner, unless they are numbers and steps were counted."""
+    if not title(learner):
+        return learner.update(progress)
     steps, subject = learner.steps, f"update() of {title(learner)}"
-    with calling(learner, "update()"):
+    with naming(subject):
         metrics = learner.update(progress)
-    if title(learner).startswith("muster."):
-        return metrics
     wrong: Any = metrics
     if isinstance(metrics, dict):
         wanted = {"reward": None, "episodes": None} | metrics
@@ -182,16 +176,16 @@ def checked_update(learner: Learner, progress: float) -> Metrics:
 
 
 def checked_parameters(learner: Learner) -> Parameters:
-    """Copies of the learner's parameters; InputError, naming the learner, unless they are those of its model."""
-    with calling(learner, "parameters()"):
+    """Copies of the learner's parameters; InputError, naming a custom one, unless they are those of its model."""
+    if not title(learner):
+        return learner.parameters()
+    subject = f"parameters() of {title(learner)}"
+    with naming(subject):
         found = learner.parameters()
         if not isinstance(found, dict):
-            raise InputError(
-                f"parameters() of {title(learner)} must return a dict of arrays, as setup.first_parameters() is; got "
-                f"{found!r:.80}"
-            )
+            raise InputError(f"{subject} must return a dict of arrays, got {found!r:.80}")
         arrays = {name: np.array(array) for name, array in found.items()}
-    check_parameters(learner.spec, arrays, f"parameters() of {title(learner)}")
+    check_parameters(learner.spec, arrays, subject)
     return {name: array.astype(np.float32) if array.dtype.kind == "f" else array for name, array in arrays.items()}
 
 

@@ -21,15 +21,7 @@ from muster.errors import EnvError, InputError, MusterError
 from muster.evaluation.card import write_run_card
 from muster.evaluation.episodes import run_episodes
 from muster.learning.envs import make_env
-from muster.learning.learner import (
-    VALIDATION,
-    Learner,
-    calling,
-    checked_parameters,
-    checked_update,
-    component,
-    prefixed,
-)
+from muster.learning.learner import VALIDATION, Learner, checked_parameters, checked_update, component, prefixed
 from muster.learning.learners import make_learner
 from muster.learning.metrics import Metrics, summarise
 from muster.learning.run import Run, damaged
@@ -333,8 +325,7 @@ class Loop:
     def _save(self) -> None:
         if self.run is None:
             return
-        with calling(self.learner, "get_state()"):
-            arrays, plain = self.learner.get_state()
+        arrays, plain = self.learner.get_state()
         arrays = {f"learner/{name}": np.ascontiguousarray(array) for name, array in arrays.items()}
         arrays |= prefixed("best", self.best) | self.snapshots.get_arrays()
         self.run.save_checkpoint(

@@ -104,9 +104,7 @@ def init_custom(spec: ModelSpec, rng: np.random.Generator) -> dict[str, Floats32
 
 
 def checked_scores(spec: ModelSpec, observation: BatchObservation, scorer: Callable[[Any], Any], shown: Any) -> Any:
-    """h and g of `scorer` as arrays (or tensors) of single precision; InputError, naming the model, where it fails or
-    they do not fit the observation. `shown` is what the scorer reads.
-    """
+    """h and g of `scorer(shown)` in single precision; InputError where it fails or they do not fit the observation."""
     with naming(spec.kind):
         scores = scorer(shown)
     batch, m = observation.task_alive.shape
@@ -120,7 +118,7 @@ def checked_scores(spec: ModelSpec, observation: BatchObservation, scorer: Calla
             raise InputError(f"{spec.kind} must return {name} of shape {shape}, got {got}")
         plain = array.detach().numpy() if hasattr(array, "detach") else np.asarray(array)
         if plain.dtype.kind not in "biuf" or not np.isfinite(plain).all():
-            got = str(plain.dtype) if plain.dtype.kind not in "biuf" else str(plain[~np.isfinite(plain)][0])
+            got = plain[~np.isfinite(plain)][0] if plain.dtype.kind == "f" else plain.dtype
             raise InputError(
                 f"{spec.kind} must return {name} with a finite number for every pair, also of agents and tasks that "
                 f"are not alive and where `allowed` forbids it, got {got}; check also that its parameters are finite"
