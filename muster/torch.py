@@ -85,9 +85,8 @@ class AssignLayer(torch.nn.Module):
         if (task_scores is not None) != (self.solver.method == "quad"):
             has = "got none" if task_scores is None else f"{self.solver.method} does not read them"
             raise InputError(f"task_scores are for method quad, and needed there; {has}")
-        for name in limits:
-            if name not in Problem.__slots__:
-                raise UnknownNameError("limit", name, Problem.__slots__)
+        for name in limits.keys() - set(Problem.__slots__):
+            raise UnknownNameError("limit", name, Problem.__slots__)
         given: dict[str, Any] = {name: _limit(value) for name, value in limits.items()}
         try:
             pairs = None if task_scores is None else _array(task_scores)

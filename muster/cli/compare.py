@@ -35,14 +35,14 @@ class Compare(PolicyFlags):
         """Evaluate the policies and print metrics and paired differences."""
         from muster.cli.console import progress_bar
         from muster.evaluation.compare import compare
-        from muster.evaluation.groups import is_pattern, runs_that_match
+        from muster.evaluation.groups import runs_of
         from muster.evaluation.text import evaluation_table
 
         if len(self.names) < 3:
             got = " ".join(self.names) or "nothing"
             raise InputError(f"compare takes two or more policies and then the environment, got {got}")
         *policies, env = self.names
-        groups = [runs_that_match(name) if is_pattern(name) else [name] for name in policies]
+        groups = [runs_of(name) for name in policies]
         flat = iter(self.policies_of([name for group in groups for name in group], env))
         comparison = compare(
             [list(islice(flat, len(group))) for group in groups],

@@ -50,14 +50,14 @@ class Scale(PolicyFlags):
         """Run the episodes, print the curve and draw it."""
         from muster.cli.plot import figure_file
         from muster.errors import InputError
-        from muster.evaluation.groups import is_pattern, runs_that_match
+        from muster.evaluation.groups import runs_of
         from muster.evaluation.scale import plan, run_curve
 
         if self.episodes < 1:
             raise InputError(f"episodes must be at least 1, got {self.episodes}")
         # The picture is opened first, so that a path that cannot be written fails before the episodes are run.
         with nullcontext() if self.out is None else figure_file(self.out, "muster scale --out") as canvas:
-            runs = runs_that_match(self.policy) if is_pattern(self.policy) else [self.policy]
+            runs = runs_of(self.policy)
             envs, names = plan(runs, self.env, self.sizes, self.baseline, self.ratio)
             curve = run_curve(
                 self.policies_of(runs, next(iter(envs.values()))), envs, names, self.episodes, self.seed, _report

@@ -15,7 +15,7 @@ from muster.envs.registry import EnvLike, make
 from muster.envs.vector import BatchEnv, Metric, Policy
 from muster.errors import InputError
 from muster.evaluation.evaluate import Count, Evaluation, Mean, evaluate
-from muster.evaluation.groups import Group, GroupDifference, is_pattern, runs_that_match, summarise_groups
+from muster.evaluation.groups import Group, GroupDifference, runs_of, summarise_groups
 from muster.evaluation.statistics import Interval, Verdict, interval_of, verdict_of
 from muster.evaluation.text import (
     difference_lines,
@@ -138,8 +138,8 @@ def compare(
 
 def _members(entry: str | Path | Policy | Sequence[str | Path | Policy]) -> list[str | Policy]:
     """The policies of a group, or the single policy, as a list."""
-    if isinstance(entry, str) and is_pattern(entry):
-        return list(runs_that_match(entry))
+    if isinstance(entry, str):
+        return [*runs_of(entry)]
     members: Sequence[Any] = entry if isinstance(entry, (list, tuple)) else [entry]
     if not members:
         raise InputError("a group of runs has no member; give their names, or a pattern such as 'runs/ppo-s*'")

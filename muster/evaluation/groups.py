@@ -63,17 +63,14 @@ class GroupDifference:
         return asdict(self) | {"metrics": {name: mean._asdict() for name, mean in self.metrics.items()}}
 
 
-def runs_that_match(pattern: str) -> list[str]:
-    """Folders of runs and policy files that match a pattern such as runs/ppo-s*, sorted."""
-    paths = [path for path in sorted(glob.glob(pattern)) if Path(path).is_dir() or path.endswith(".safetensors")]
+def runs_of(name: str) -> list[str]:
+    """Folders of runs and policy files that match a pattern such as runs/ppo-s*, sorted; any other name by itself."""
+    if not any(sign in name for sign in "*?[") or Path(name).exists():
+        return [name]
+    paths = [path for path in sorted(glob.glob(name)) if Path(path).is_dir() or path.endswith(".safetensors")]
     if not paths:
-        raise InputError(f"no run or policy file matches {pattern!r}; a pattern is such as 'runs/ppo-s*'")
+        raise InputError(f"no run or policy file matches {name!r}; a pattern is such as 'runs/ppo-s*'")
     return paths
-
-
-def is_pattern(name: str) -> bool:
-    """Whether a name is a pattern: it has a star, question mark or bracket, and no file has that name."""
-    return any(sign in name for sign in "*?[") and not Path(name).exists()
 
 
 def name_of_group(runs: Sequence[str]) -> str:
