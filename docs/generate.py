@@ -252,6 +252,7 @@ def argument(part: inspect.Parameter) -> str:
 
 def annotation(hint: Any) -> str:
     """A type without the modules that it comes from."""
+    hint = getattr(hint, "__forward_arg__", hint)
     text = hint if isinstance(hint, str) else inspect.formatannotation(hint)
     text = re.sub(r"Annotated\[(.*?), \w+\(.*\)\]", r"\1", text)
     return re.sub(r"\b(?:muster|numpy|collections|typing)\.(?:\w+\.)*", "", text)

@@ -17,7 +17,7 @@ import numbers
 import tomllib
 import types
 import typing
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -117,6 +117,14 @@ def options_of(kind: Any) -> dict[str, Option]:
             plain = default is not NO_DEFAULT and isinstance(default, (bool, int, float, str))
             options[name] = Option(hints.get(name, type(default) if plain else Any), default)
     return options
+
+
+def refuse_unknown(kind: type, names: Iterable[str], what: str = "setting") -> None:
+    """Raise UnknownNameError for a name that is no field of a dataclass."""
+    known = [field.name for field in dataclasses.fields(kind)]
+    for name in names:
+        if name not in known:
+            raise UnknownNameError(what, name, known)
 
 
 def _default(field: dataclasses.Field[Any]) -> Any:

@@ -22,7 +22,7 @@ from muster.envs.features import FeatureNames
 from muster.envs.padding import observation_of
 from muster.envs.registry import BUILT_IN, kind_of, make
 from muster.envs.vector import BatchEnv, Policy, State
-from muster.errors import InputError, MissingExtraError, MusterError, UnknownNameError
+from muster.errors import InputError, MissingExtraError, MusterError
 from muster.models.context_model import ContextModel
 from muster.models.custom_model import CustomModel
 from muster.models.direct import init_parameters, make_model
@@ -32,6 +32,7 @@ from muster.policy.files import PolicyFile, read_policy, write_policy
 from muster.policy.noise import ScoreNoise, draw_exponentials, draw_normals, standard_gumbels
 from muster.policy.settings import PAPER_NOISE, NoiseSettings, RolloutSettings
 from muster.rng import NOISE_STREAM, Seeds
+from muster.settings import refuse_unknown
 
 if TYPE_CHECKING:
     from muster.models.tensors import TensorModel
@@ -120,6 +121,7 @@ class LearnedPolicy(Policy):
         from an observation to state values [B] at the horizon (`muster.policy.files.run_critic`). Such a policy acts in
         `muster.evaluate` and wherever else there is an environment to copy.
         """
+        refuse_unknown(RolloutSettings, settings)
         return self.variant(rollouts=RolloutSettings(rollouts, **settings), critic=critic or self.critic)
 
     def with_inference(self, **changes: Any) -> Self:
@@ -133,6 +135,7 @@ class LearnedPolicy(Policy):
             raise InputError(
                 f"{self.name} has no scores for pairs of tasks (g): for 'quad' it would have to learn some"
             )
+        refuse_unknown(InferenceSettings, changes)
         return self.variant(inference=dataclasses.replace(self.inference, **changes))
 
     def without_task_scores(self) -> Self:
@@ -309,10 +312,7 @@ def _view(view: Any, fields: dict[str, Any]) -> Observation:
         raise InputError(
             f"act takes an observation, a view, a list of views, or fields of one; got {view!r:.80}{beside}"
         )
-    known = [entry.name for entry in dataclasses.fields(Observation)]
-    for name in fields:
-        if name not in known:
-            raise UnknownNameError("field of a view", name, known)
+    refuse_unknown(Observation, fields, "field of a view")
     if not {"agent_features", "task_features"} <= fields.keys():
         raise InputError("a situation needs at least agent_features [N, Fa] and task_features [M, Ft]")
     return Observation(**fields)

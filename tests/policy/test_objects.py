@@ -158,6 +158,14 @@ def test_scores_learned_for_another_procedure_are_no_costs():
         muster.load(SHIPPED).with_inference(method="routes")
 
 
+def test_a_setting_that_there_is_not_is_named():
+    policy = muster.load(SHIPPED)
+    with pytest.raises(InputError, match="no setting 'metod'; did you mean 'method'"):
+        policy.with_inference(metod="lp")
+    with pytest.raises(InputError, match="no setting 'foo'"):
+        policy.with_rollouts(rollouts=4, foo=1)
+
+
 def test_one_situation_needs_no_batch_and_no_padding():
     policy = untrained("tests.learning.toy:Pairing", "quad")
     rng = np.random.default_rng(0)
