@@ -118,10 +118,10 @@ def checked_scores(spec: ModelSpec, observation: BatchObservation, scorer: Calla
             raise InputError(f"{spec.kind} must return {name} of shape {shape}, got {got}")
         plain = array.detach().numpy() if hasattr(array, "detach") else np.asarray(array)
         if plain.dtype.kind not in "biuf" or not np.isfinite(plain).all():
-            got = plain[~np.isfinite(plain)][0] if plain.dtype.kind == "f" else plain.dtype
+            found = plain[~np.isfinite(plain)][0] if plain.dtype.kind == "f" else plain.dtype
             raise InputError(
                 f"{spec.kind} must return {name} with a finite number for every pair, also of agents and tasks that "
-                f"are not alive and where `allowed` forbids it, got {got}; check also that its parameters are finite"
+                f"are not alive and where `allowed` forbids it, got {found}; check also that its parameters are finite"
             )
     if hasattr(scores[0], "detach"):
         return scores[0].float(), scores[1].float() if spec.task_scores else None
