@@ -166,7 +166,6 @@ def train(**settings):
         ({"learner": Growing}, r"parameters\(\) of .*:Growing must be the model's: h\.left of shape .*got \(2, "),
         ({"learner": functools.partial(Learner)}, "a custom learner is a class, a function or an object"),
     ],
-    ids=str,
 )
 def test_a_wrong_part_is_named_in_one_sentence(settings, complaint):
     with pytest.raises(InputError, match=complaint):
