@@ -43,7 +43,7 @@ def growth_of_training(learner: str, updates: int) -> float:
         inference="lp",
         learner="es" if learner == "es" else "ppo",
         es=ESSettings(pairs=1, episodes=2),
-        num_envs=2,
+        num_envs=0 if learner == "es" else 2,
         ppo=PPOSettings(rollout_length=2, minibatches=1),
         steps=10**12,
         log_every=50 * each,
