@@ -17,6 +17,7 @@ from muster.service.act import example
 from muster.service.body import parse
 from muster.service.errors import STATUS, RequestError, refuse, reply
 from muster.service.middleware import Handler
+from muster.service.policies import versions
 from muster.service.settings import SHARED
 
 if TYPE_CHECKING:
@@ -83,7 +84,7 @@ def api(service: Service) -> list[Endpoint]:
         if SHARED not in os.environ:
             return await service.get(lambda: {"policies": service.reload(rollback)})(request)
         # The first process tells all others, once the files were read without an error.
-        answer = await service.get(lambda: None if rollback else service.policies.read() and None)(request)
+        answer = await service.get(lambda: {"policies": versions(service.policies.next(rollback))})(request)
         os.kill(os.getppid(), signal.SIGUSR1 if rollback else signal.SIGHUP)
         return answer
 

@@ -119,16 +119,27 @@ class Policies:
             raise RequestError("not_found", error, "policy")
         return served
 
+    def next(self, rollback: bool = False) -> dict[str, Served]:
+        """What a reload would serve: the policies in their files, or those before the last reload."""
+        if not rollback:
+            return self.read()
+        if self._before is None:
+            raise InputError("rollback: nothing was reloaded yet")
+        return self._before
+
     def read(self) -> dict[str, Served]:
         """The policies in their files."""
         return serve_policies(self._names, self.custom)
 
     def reload(self, rollback: bool = False) -> dict[str, str]:
         """Read all policies again, or return to those before; name -> version. MusterError: nothing has changed."""
-        if rollback and self._before is None:
-            raise InputError("rollback: nothing was reloaded yet")
-        self._before, self.now = self.now, self._before if rollback and self._before else self.read()
-        return {name: served.version for name, served in self.now.items()}
+        self._before, self.now = self.now, self.next(rollback)
+        return versions(self.now)
+
+
+def versions(policies: Mapping[str, Served]) -> dict[str, str]:
+    """The version of each policy."""
+    return {name: served.version for name, served in policies.items()}
 
 
 def serve_policies(names: Sequence[str], custom: Sequence[str] = ()) -> dict[str, Served]:

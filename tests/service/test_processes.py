@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import httpx2 as httpx
 import pytest
 
 from muster.errors import InputError
@@ -141,3 +142,13 @@ def test_limits_are_shared_out():
 def test_what_cannot_be_shared_out_is_refused(name):
     with pytest.raises(InputError, match=f"{name} must be at least processes"):
         ServeSettings(processes=3, **{name: 2})
+
+
+def test_a_reload_over_http_answers_as_that_of_one_process(tmp_path):
+    secret = tmp_path / "token"
+    secret.write_text("s3cret")
+    with Service("--processes", "2", "--token-file", str(secret)) as service:
+        address, headers = f"http://127.0.0.1:{service.port}/admin/reload", {"Authorization": "Bearer s3cret"}
+        refused = httpx.post(address, json={"rollback": True}, headers=headers)
+        assert (refused.status_code, refused.json()["error"]) == (400, "rollback: nothing was reloaded yet")
+        assert list(httpx.post(address, json={}, headers=headers).json()["policies"]) == [POLICY]
