@@ -21,21 +21,23 @@ REFERENCES = ("match", "worth")
 SHARED = "../shared/fleet"
 LOOK_AHEAD = {"rollouts": 8, "futures": 32, "horizon": 30, "standard_errors": 0.75}
 """Chosen on validation days (docs/how-to/look-ahead.md)."""
-AHEAD = "24-look-ahead"
 TESTS = {
     "24": "fleet:24,trips=DATA/11-zones,set=test",
-    AHEAD: "fleet:24,trips=DATA/11-zones,set=test",
+    "24-look-ahead": "fleet:24,trips=DATA/11-zones,set=test",
     "100": "fleet:100,trips=DATA/38-zones,set=test",
+    "100-look-ahead": "fleet:100,trips=DATA/38-zones,set=test",
     "300": "fleet:300,city=large",
 }
 """The 20 published test days of both cities, and 100 hours of our own with three times the fleet."""
+AHEAD = frozenset(test for test in TESTS if test.endswith("-look-ahead"))
 LEADING = ("lp-dm", "es"), ("lp-dm-again", "es")
 """Methods and learners that are run with look-ahead too."""
 CITY_EPISODES = 100
 TITLES = {
     "24": "24 vehicles, 11 zones: 20 test days",
-    AHEAD: "24 vehicles, 11 zones: 20 test days, learned policies with 8 candidates in 32 futures",
+    "24-look-ahead": "24 vehicles, 11 zones: 20 test days, learned policies with 8 candidates in 32 futures",
     "100": "100 vehicles, 38 zones: 20 test days",
+    "100-look-ahead": "100 vehicles, 38 zones: 20 test days, learned policies with 8 candidates in 32 futures",
     "300": f"300 vehicles, 38 zones: {CITY_EPISODES} hours of the generator",
 }
 
@@ -72,10 +74,10 @@ class Fleet(Table[Cell]):
         """Baselines, policies and methods, test by test."""
         known = policy_files(self.policies(asked), "fleet", asked.only)
         for test in asked.tests or TESTS:
-            env, ahead = env_of(test), LOOK_AHEAD if test == AHEAD else None
+            env, ahead = env_of(test), LOOK_AHEAD if test in AHEAD else None
             runs = {path: run for path, run in known.items() if not ahead or (run.method, run.learner) in LEADING}
             # With all requests of 300 vehicles known, planning takes minutes an hour.
-            baselines = REFERENCES if test == AHEAD else BASELINES if "trips=" in env else BASELINES[:-1]
+            baselines = REFERENCES if test in AHEAD else BASELINES if "trips=" in env else BASELINES[:-1]
             episodes = CITY_EPISODES if make(env).all_episodes() is None else "all"
             by_name: dict[str, Outcomes] = {}
             found = evaluate_side_by_side(
@@ -98,7 +100,7 @@ class Fleet(Table[Cell]):
         for test, title in TITLES.items():
             columns = ["profit [95 %]", "each seed", *(f"minus {one} [95 %]" for one in REFERENCES), "CPU min"]
             names = [name for name in (*BASELINES, *methods) if record.find(policy=name)]
-            if test == AHEAD:
+            if test in AHEAD:
                 names = [name for name in names if record.find(policy=name, test=test)]
             rows = [_row(record, name, test) for name in names]
             yield Grid(f"Fleet, {title}", [title if markdown else "policy", *columns], [rows])
