@@ -96,7 +96,7 @@ def _pursuit(run: str) -> Iterator[Result]:
 def _fleet(run: str) -> Iterator[Result]:
     record = _record("fleet")
     for cell in record.where(policy=run):
-        if cell.test == fleet.AHEAD:
+        if cell.test in fleet.AHEAD:
             # A card is of the policy alone.
             continue
         known = {name: record.find(policy=name, test=cell.test) for name in fleet.BASELINES}
