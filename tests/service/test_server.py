@@ -133,7 +133,7 @@ def test_oversize_bodies_are_refused_though_their_client_goes_on_sending(service
     assert (status, found["code"]) == (413, "too_large")
 
 
-def test_idle_connections_keep_nobody_out(service):
+def test_idle_connections_keep_absent_out(service):
     connections = [service.connect() for _ in range(100)]
     try:
         assert service.ask()[0] == 200
@@ -265,8 +265,8 @@ def test_sigterm_in_the_middle_of_100_requests_loses_none(processes):
         (["no-such-policy"], "no learned policy 'no-such-policy'"),
         (["--token-file", "/no/such/file"], "the token file /no/such/file does not exist"),
         (["--token-file", "/"], "cannot read the token file /"),
-        (["--envs", "nobody:X"], "no environment or module 'nobody'"),
-        (["--envs", "nobody"], "no environment 'nobody'"),
+        (["--envs", "absent:X"], "no environment or module 'absent'"),
+        (["--envs", "absent"], "no environment 'absent'"),
         (["--envs", "examples.couriers:Curiers"], "no class 'Curiers' in examples.couriers; did you mean 'Couriers'?"),
         (["--host", "0.0.0.0"], "--token-file, or --insecure"),
         (["--fallback", "nearest"], "fallback 'nearest' answers for none"),
